@@ -1,0 +1,41 @@
+# make lab · make run · make test; the other commands are for maintainers (see README.md).
+PYTHON ?= python3
+LESSON ?=
+PARAMS ?=
+VENV := .venv/bin
+ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help lab run test lint outputs pins clean setup-learner setup-maintainer
+
+help:
+	@echo "make lab    open lesson 1 in JupyterLab"
+	@echo "make run    run all lessons, print their claims (LESSON=01, PARAMS=\"epochs=20\")"
+	@echo "make test   run all tests"
+	@echo "Maintainers: make lint, make outputs (LESSON=01), make pins, make clean"
+
+lab: setup-learner
+	$(VENV)/jupyter lab $(ROOT_FLAG) notebooks/01_iris_fit_vs_tape.ipynb
+
+run: setup-learner
+	@$(VENV)/python -m utils.run --lesson "$(LESSON)" --params '$(PARAMS)'
+
+test: setup-maintainer
+	$(VENV)/pytest
+
+lint: setup-maintainer
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+
+outputs: setup-maintainer
+	@$(VENV)/python -m utils.outputs --lesson "$(LESSON)"
+
+# Choose the newest versions within the ranges of the requirements files, for every Python at once.
+pins: setup-maintainer
+	$(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-package fit-and-tape requirements-maintainer.txt requirements-teacher.txt --output-file constraints.txt
+
+clean:
+	rm -rf build .pytest_cache .ruff_cache
+
+setup-learner setup-maintainer: setup-%:
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here; name a Python 3.10 to 3.13: make lab PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) utils/install.py $(if $(filter maintainer,$*),requirements-maintainer.txt,requirements.txt)
