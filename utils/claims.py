@@ -124,7 +124,7 @@ class Claims:
             name=name,
             statement=statement,
             measured=_plain(measured, digits),
-            bound=f"{relation} {_text(_plain(bound, 6))}",
+            bound=_text(bound) if bound is True else f"{relation} {_text(_plain(bound, 6))}",
             holds=holds,
         )
         (self._timings.add if timing else self._timings.discard)(name)
@@ -205,6 +205,8 @@ def _plain(value: Any, digits: int) -> float | int | bool | str:
 def _text(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

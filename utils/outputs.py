@@ -54,15 +54,17 @@ def execute(notebook: nbformat.NotebookNode, name: str) -> str:
     str
         Empty, or one sentence that says which cell broke, or which claim failed, and why.
     """
-    bar = tqdm(total=len(notebook.cells), desc=name, unit=" cells")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    bar = tqdm(total=len(code), desc=name, unit=" cells")
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
             timeout=CELL_SECONDS,
             kernel_name="python3",
             record_timing=False,
+            coalesce_streams=True,
             resources={"metadata": {"path": folder}},
-            on_cell_complete=lambda **_: bar.update(),
+            on_cell_executed=lambda **_: bar.update(),
         )
         try:
             client.execute()
