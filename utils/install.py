@@ -97,7 +97,8 @@ def install(requirements):
     stamp = read_stamp()
     whole = stamp is not None and is_whole(stamp)
     wanted = sorted(set((stamp["requirements"] if whole else []) + [requirements]))
-    if whole and stamp["digest"] == digest(set(wanted) | set(INPUTS)):
+    asked = {"requirements": wanted, "digest": digest(set(wanted) | set(INPUTS))}
+    if whole and asked.items() <= stamp.items():
         return
     if not whole:
         if os.path.isdir(VENV):
@@ -116,7 +117,7 @@ def install(requirements):
     state = probe()
     if state is None or state["missing"]:
         refuse("The installation is not whole; remove the folder .venv and run the command again.")
-    state.update(requirements=wanted, digest=digest(set(wanted) | set(INPUTS)))
+    state.update(asked)
     with open(STAMP, "w") as file:
         json.dump(state, file, indent=1)
 

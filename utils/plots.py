@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 # Okabe and Ito's palette, which stays apart for colour-blind readers; dark to bright here.
-COLOURS = ("#000000", "#0072B2", "#D55E00", "#56B4E9", "#E69F00")
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#CC79A7", "#56B4E9")
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)), "dashdot", (0, (3, 1, 1, 1, 1, 1)))
 
 
