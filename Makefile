@@ -14,7 +14,7 @@ help:
 	@echo "Maintainers: make lint, make outputs (LESSON=01), make pins, make clean"
 
 lab: setup-learner
-	$(VENV)/jupyter lab $(ROOT_FLAG) notebooks/01_iris_fit_vs_tape.ipynb
+	$(VENV)/jupyter lab $(ROOT_FLAG) --LabApp.default_url=/lab/tree/notebooks/01_iris_fit_vs_tape.ipynb
 
 run: setup-learner
 	@$(VENV)/python -m utils.run --lesson "$(LESSON)" --params '$(PARAMS)'
