@@ -19,7 +19,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from tqdm.auto import tqdm
 
 from utils import claims
-from utils.run import CELL_SECONDS, Refusal, find_lessons
+from utils.run import CELL_SECONDS, KERNEL_ARGUMENTS, Refusal, find_lessons
 
 IGNORED = "nbval-ignore-output"
 METADATA = {
@@ -61,6 +61,7 @@ def execute(notebook: nbformat.NotebookNode, name: str) -> str:
             notebook,
             timeout=CELL_SECONDS,
             kernel_name="python3",
+            extra_arguments=list(KERNEL_ARGUMENTS),
             record_timing=False,
             coalesce_streams=True,
             resources={"metadata": {"path": folder}},

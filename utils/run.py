@@ -29,6 +29,8 @@ LESSONS = ROOT / "notebooks"
 BUILD = ROOT / "build" / "run"
 CELL_SECONDS = 600
 """A cell that runs longer is stopped."""
+KERNEL_ARGUMENTS = ("--log-level=ERROR",)
+"""Newer kernels warn at every start that they listen on this machine without encryption."""
 
 
 class Refusal(Exception):
@@ -154,6 +156,7 @@ def run_lesson(
                 cwd=folder,
                 progress_bar={"desc": lesson.stem, "unit": " cells"} if progress else False,
                 execution_timeout=CELL_SECONDS,
+                extra_arguments=list(KERNEL_ARGUMENTS),
                 request_save_on_cell_execute=False,
             )
         except papermill.PapermillExecutionError as error:
