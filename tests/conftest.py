@@ -20,6 +20,13 @@ SMALL: dict[str, dict[str, Any]] = {
         "orders": 20,
         "digit_epochs": 1,
     },
+    "04_custom_train_step": {
+        "rows": 302,
+        "held_out": 100,
+        "batch": 64,
+        "epochs": 2,
+        "width": 16,
+    },
 }
 """Parameters with which each lesson runs in seconds. Claims that need more are then not judged."""
 
