@@ -22,7 +22,7 @@ class Timings:
     ----------
     first : dict of str to float
         Seconds of each function's first call, with tracing and compiling.
-    seconds : dict of str to ndarray, shape (repeats,)
+    seconds : dict of str to ndarray, shape (repeats of that function,)
         Seconds of each later call, in order. Element k of all functions is of the same round.
     """
 
@@ -37,32 +37,60 @@ class Timings:
         """Seconds that the first call took longer than the median of the others, at least 0."""
         return max(0.0, self.first[name] - self.median(name))
 
+    def rate(self, name: str, items: float) -> float:
+        """Items a second, if one call works through so many."""
+        return items / self.median(name)
+
     def ratio(self, slow: str, fast: str) -> float:
         """How many times longer `slow` takes than `fast`: the median over rounds of the ratio."""
-        return float(np.median(self.seconds[slow] / self.seconds[fast]))
+        return float(np.median(self._ratios(slow, fast)))
 
     def spread(self, slow: str, fast: str) -> tuple[float, float]:
         """Smallest and largest ratio of `slow` to `fast` over the rounds."""
-        ratios = self.seconds[slow] / self.seconds[fast]
+        ratios = self._ratios(slow, fast)
         return float(ratios.min()), float(ratios.max())
 
-    def table(self, baseline: str) -> str:
-        """Plain-text table: first call, median, and speed as a multiple of the baseline's."""
+    def table(self, baseline: str, *, per: int = 1, unit: str = "call") -> str:
+        """Plain-text table: compile time, steady time, and speed as a multiple of the baseline's.
+
+        Parameters
+        ----------
+        baseline : str
+            The function that the others are compared with.
+        per : int, default 1
+            Steady times are divided by it: for example the number of steps in a call.
+        unit : str, default "call"
+            What `per` counts, in the singular.
+
+        Returns
+        -------
+        str
+        """
         width = max(map(len, self.seconds))
         lines = [
-            f"{'':{width}}  {'first call':>10}  {'median':>10}  {baseline} takes ... times as long"
+            f"{'':{width}}  {'first call':>10}  {'compiling':>9}  {f'per {unit}':>9}"
+            f"  {baseline} takes ... times as long"
         ]
         for name in self.seconds:
             low, high = self.spread(baseline, name)
             lines.append(
-                f"{name:{width}}  {as_time(self.first[name]):>10}  {as_time(self.median(name)):>10}"
+                f"{name:{width}}  {as_time(self.first[name]):>10}"
+                f"  {as_time(self.compile(name)):>9}  {as_time(self.median(name) / per):>9}"
                 f"  {self.ratio(baseline, name):.2f} ({low:.2f} to {high:.2f})"
             )
         return "\n".join(lines)
 
+    def _ratios(self, slow: str, fast: str) -> np.ndarray:
+        """Ratio in each round in which both were called."""
+        rounds = min(len(self.seconds[slow]), len(self.seconds[fast]))
+        return self.seconds[slow][:rounds] / self.seconds[fast][:rounds]
+
 
 def compare(
-    functions: Mapping[str, Callable[[], Any]], *, repeats: int = 5, warmup: int = 0
+    functions: Mapping[str, Callable[[], Any]],
+    *,
+    repeats: int | Mapping[str, int] = 5,
+    warmup: int = 0,
 ) -> Timings:
     """Time functions against each other, turn by turn.
 
@@ -73,8 +101,9 @@ def compare(
     ----------
     functions : mapping of str to callable
         Functions without arguments. Each must wait for its own result.
-    repeats : int, default 5
-        Rounds that count, at least 1.
+    repeats : int or mapping of str to int, default 5
+        Rounds that count, at least 1. With a mapping, a function takes part in the first so many
+        rounds: a slow one need not be called as often as a fast one.
     warmup : int, default 0
         Rounds after the first calls that do not count.
 
@@ -85,19 +114,21 @@ def compare(
     Raises
     ------
     ValueError
-        If there is no function, or `repeats` is below 1.
+        If there is no function, a function has no number of repeats, or one below 1.
     """
-    if not functions or repeats < 1:
-        raise ValueError("timing.compare needs at least one function and one repeat")
+    rounds = dict.fromkeys(functions, repeats) if isinstance(repeats, int) else dict(repeats)
+    if not functions or rounds.keys() != functions.keys() or min(rounds.values()) < 1:
+        raise ValueError("timing.compare needs at least one function and one repeat of each")
     first = {name: _seconds(function) for name, function in functions.items()}
     for _ in range(warmup):
         for function in functions.values():
             function()
-    rounds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repeats):
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for k in range(max(rounds.values())):
         for name, function in functions.items():
-            rounds[name].append(_seconds(function))
-    return Timings(first, {name: np.array(values) for name, values in rounds.items()})
+            if k < rounds[name]:
+                times[name].append(_seconds(function))
+    return Timings(first, {name: np.array(values) for name, values in times.items()})
 
 
 def as_time(seconds: float) -> str:
@@ -112,10 +143,11 @@ def as_time(seconds: float) -> str:
     -------
     str
     """
-    for factor, unit in ((1, "s"), (1e3, "ms")):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:#.3g} {unit}".replace(". ", " ")
-    return f"{seconds * 1e6:#.3g} µs".replace(". ", " ")
+    # Rounded first, so that 0.9999 s becomes 1.00 s and not 1000 ms.
+    values = {unit: float(f"{seconds * n:.3g}") for n, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs"))}
+    unit = next((unit for unit, value in values.items() if value >= 1), "µs")
+    value = values[unit]
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:#.3g} {unit}"
 
 
 def _seconds(function: Callable[[], Any]) -> float:
