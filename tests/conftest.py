@@ -20,6 +20,14 @@ SMALL: dict[str, dict[str, Any]] = {
         "orders": 20,
         "digit_epochs": 1,
     },
+    "02_glove_shuffle_bug": {
+        "vocab_size": 300,
+        "dim": 16,
+        "batch_size": 256,
+        "buffer_size": 3000,
+        "epochs": 5,
+        "learning_rate": 0.002,
+    },
     "04_custom_train_step": {
         "rows": 302,
         "held_out": 100,
