@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from utils import outputs, run
@@ -154,3 +155,17 @@ def test_outputs_are_clean_and_renewing_twice_changes_nothing(write, capsys) -> 
 def test_command_refuses_in_one_sentence(module, capsys) -> None:
     assert module.main(["--lesson", "99"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_page_folds_solutions_and_holds_its_figures(tmp_path) -> None:
+    folded = "<details><summary>Solution</summary>\n\nThe answer.\n\n</details>\n\nAfter."
+    figure = new_output("display_data", data={"image/png": "iVBORw0KGgo="})
+    cells = [new_markdown_cell(folded), new_code_cell("", outputs=[figure])]
+    path = tmp_path / "01_one.ipynb"
+    nbformat.write(new_notebook(cells=cells, metadata=outputs.METADATA), path)
+    page = BeautifulSoup(run.render(path).read_text(), "html.parser")
+    (details,) = page.select("details")
+    assert "The answer." in details.text and "After." not in details.text
+    assert not details.has_attr("open")
+    (image,) = page.select(".jp-OutputArea img")
+    assert image["src"].startswith("data:image/png;base64,")

@@ -184,9 +184,9 @@ def render(notebook: Path) -> Path:
     Path
         The HTML file.
     """
-    exporter = HTMLExporter(
-        embed_images=True, mathjax_url="", require_js_url="", jquery_url="", mermaid_js_url=""
-    )
+    # Not `embed_images`: it parses the text anew and closes each <details> at once, so that all
+    # solutions stand open. The figures of code cells are embedded without it.
+    exporter = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="", mermaid_js_url="")
     body, _ = exporter.from_filename(str(notebook))
     page = notebook.with_suffix(".html")
     page.write_text(body, encoding="utf-8")
