@@ -61,6 +61,13 @@ def test_ladder_shows_ratios_to_the_baseline(ax) -> None:
     assert ax.get_xscale() == "log" and ax.yaxis_inverted()
 
 
+def test_ladder_writes_the_given_ratios(ax) -> None:
+    seconds, ratios = {"fit": 2.0, "fast": 0.5}, {"fit": 1.0, "fast": 3.5}
+    plots.ladder(ax, seconds, baseline="fit", title="", xlabel="seconds", ratios=ratios)
+    assert [bar.get_width() for bar in ax.patches] == [2.0, 0.5]
+    assert "3.5" in ax.texts[1].get_text()
+
+
 def test_ladder_needs_its_baseline(ax) -> None:
     with pytest.raises(KeyError):
         plots.ladder(ax, {"a": 1.0}, baseline="fit", title="", xlabel="")

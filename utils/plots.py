@@ -64,7 +64,13 @@ def curves(
 
 
 def ladder(
-    ax: Axes, seconds: Mapping[str, float], *, baseline: str, title: str, xlabel: str
+    ax: Axes,
+    seconds: Mapping[str, float],
+    *,
+    baseline: str,
+    title: str,
+    xlabel: str,
+    ratios: Mapping[str, float] | None = None,
 ) -> None:
     """Draw times as horizontal bars on a log scale, with the ratio to a baseline at each bar.
 
@@ -78,6 +84,9 @@ def ladder(
         The name whose time is 1.0.
     title, xlabel : str
         The finding, and the quantity with its unit.
+    ratios : mapping of str to float, optional
+        How many times as long the baseline takes, to be written at the bars: a median over rounds
+        is better than the quotient of two times, which is written if this is left out.
 
     Raises
     ------
@@ -89,7 +98,7 @@ def ladder(
     colours = ["#D55E00" if name == baseline else "#0072B2" for name in names]
     bars = ax.barh(names, list(seconds.values()), color=colours)
     for name, bar in zip(names, bars, strict=True):
-        ratio = reference / seconds[name]
+        ratio = ratios[name] if ratios else reference / seconds[name]
         text = "baseline" if name == baseline else f"{ratio:.3g} × faster"
         if ratio < 1 and name != baseline:
             text = f"{1 / ratio:.3g} × slower"
@@ -101,6 +110,7 @@ def ladder(
             va="center",
         )
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     low, high = min(seconds.values()), max(seconds.values())
     ax.set_xlim(low / 3, high * 8)  # room for the text at the longest bar
     ax.invert_yaxis()

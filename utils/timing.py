@@ -24,14 +24,20 @@ class Timings:
         Seconds of each function's first call, with tracing and compiling.
     seconds : dict of str to ndarray, shape (repeats of that function,)
         Seconds of each later call, in order. Element k of all functions is of the same round.
+        Empty for a function that was called once only: its first call then stands for the others.
     """
 
     first: dict[str, float]
     seconds: dict[str, np.ndarray]
 
+    def steady(self, name: str) -> np.ndarray:
+        """Seconds of the calls that count: all but the first, or the first if there is no other."""
+        later = self.seconds[name]
+        return later if len(later) else np.array([self.first[name]])
+
     def median(self, name: str) -> float:
-        """Median seconds of a call, the first one left out."""
-        return float(np.median(self.seconds[name]))
+        """Median seconds of the calls that count."""
+        return float(np.median(self.steady(name)))
 
     def compile(self, name: str) -> float:
         """Seconds that the first call took longer than the median of the others, at least 0."""
@@ -42,12 +48,25 @@ class Timings:
         return items / self.median(name)
 
     def ratio(self, slow: str, fast: str) -> float:
-        """How many times longer `slow` takes than `fast`: the median over rounds of the ratio."""
-        return float(np.median(self._ratios(slow, fast)))
+        """How many times as long `slow` takes as `fast`.
+
+        The median over rounds of the ratio, if both took part in the same rounds; else the ratio of
+        their medians.
+        """
+        numerator, denominator = self.steady(slow), self.steady(fast)
+        if len(numerator) != len(denominator):
+            return self.median(slow) / self.median(fast)
+        return float(np.median(numerator / denominator))
 
     def spread(self, slow: str, fast: str) -> tuple[float, float]:
-        """Smallest and largest ratio of `slow` to `fast` over the rounds."""
-        ratios = self._ratios(slow, fast)
+        """Smallest and largest ratio of `slow` to `fast`.
+
+        Over the rounds, if both took part in the same rounds; else over all pairs of their times.
+        """
+        numerator, denominator = self.steady(slow), self.steady(fast)
+        if len(numerator) != len(denominator):
+            numerator = numerator[:, None]
+        ratios = numerator / denominator
         return float(ratios.min()), float(ratios.max())
 
     def table(self, baseline: str, *, per: int = 1, unit: str = "call") -> str:
@@ -73,17 +92,13 @@ class Timings:
         ]
         for name in self.seconds:
             low, high = self.spread(baseline, name)
+            compiling = as_time(self.compile(name)) if self.compile(name) else "–"
             lines.append(
                 f"{name:{width}}  {as_time(self.first[name]):>10}"
-                f"  {as_time(self.compile(name)):>9}  {as_time(self.median(name) / per):>9}"
+                f"  {compiling:>9}  {as_time(self.median(name) / per):>9}"
                 f"  {self.ratio(baseline, name):.2f} ({low:.2f} to {high:.2f})"
             )
         return "\n".join(lines)
-
-    def _ratios(self, slow: str, fast: str) -> np.ndarray:
-        """Ratio in each round in which both were called."""
-        rounds = min(len(self.seconds[slow]), len(self.seconds[fast]))
-        return self.seconds[slow][:rounds] / self.seconds[fast][:rounds]
 
 
 def compare(
@@ -103,7 +118,7 @@ def compare(
         Functions without arguments. Each must wait for its own result.
     repeats : int or mapping of str to int, default 5
         Rounds that count, at least 1. With a mapping, a function takes part in the first so many
-        rounds: a slow one need not be called as often as a fast one.
+        rounds, or in none: a slow one need not be called as often as a fast one.
     warmup : int, default 0
         Rounds after the first calls that do not count.
 
@@ -114,11 +129,13 @@ def compare(
     Raises
     ------
     ValueError
-        If there is no function, a function has no number of repeats, or one below 1.
+        If there is no function, there is no repeat at all, or a mapping has other names.
     """
     rounds = dict.fromkeys(functions, repeats) if isinstance(repeats, int) else dict(repeats)
-    if not functions or rounds.keys() != functions.keys() or min(rounds.values()) < 1:
-        raise ValueError("timing.compare needs at least one function and one repeat of each")
+    if rounds.keys() != functions.keys():
+        raise ValueError("timing.compare: repeats must name the functions, and no others")
+    if not functions or min(rounds.values()) < 0 or max(rounds.values()) < 1:
+        raise ValueError("timing.compare needs at least one function and one repeat")
     first = {name: _seconds(function) for name, function in functions.items()}
     for _ in range(warmup):
         for function in functions.values():
