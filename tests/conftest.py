@@ -28,6 +28,16 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 5,
         "learning_rate": 0.002,
     },
+    "03_tf_function_speedups": {
+        "rows": 1300,
+        "repeats": 1,
+        "epochs": 2,
+        "calls": 4,
+        "input_rows": 5000,
+        "vocab_size": 100,
+        "dim": 8,
+        "glove_epochs": 2,
+    },
     "04_custom_train_step": {
         "rows": 302,
         "held_out": 100,

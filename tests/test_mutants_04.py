@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import nbformat
 import pytest
+from conftest import SMALL as PARAMETERS
 from nbclient import NotebookClient
 
 from utils import claims, run
 
 LESSON = run.LESSONS / "04_custom_train_step.ipynb"
-SMALL = {"rows": 302, "held_out": 100, "batch": 64, "epochs": 2, "width": 16}
+SMALL = PARAMETERS[LESSON.stem]
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign)
 
 
