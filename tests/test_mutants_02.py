@@ -20,6 +20,11 @@ FAULTS = {
         "dataset = batches(reshuffle_each_iteration=False)\ndistinct",
         {"same-order-false"},
     ),
+    "fit on a cached order": (
+        "seen = orders_in_fit(batches(), shuffle=False)",
+        "seen = orders_in_fit(batches().cache(), shuffle=False)",
+        {"fit-shuffles-no-more"},
+    ),
     "a shuffled dataset in place of arrays": (
         "orders_in_fit(np.arange(1000), batch_size=50, shuffle=True)",
         "orders_in_fit(batches(), shuffle=False)",
