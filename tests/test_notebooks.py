@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import nbformat
 import papermill
 import pytest
+from bs4 import BeautifulSoup
 
 from utils import claims, run
 from utils.outputs import IGNORED, METADATA
 
 LESSONS = run.find_lessons()
 KNOWN_TAGS = {"parameters", IGNORED}
+NUMBER = r"\d[\d.,]*"
+DEPENDS_ON_MACHINE = re.compile(
+    rf"{NUMBER}(?:e-?\d+)? (?:ns|µs|ms|s|min)\b"  # a time
+    rf"|{NUMBER} \({NUMBER} to {NUMBER}\)$"  # a ratio of times with its spread
+    rf"|{NUMBER} million \w+ a second"
+    r"|\d+%\|.*\]$"  # a progress bar
+    r"|version \S+|/\S+",
+    re.MULTILINE,
+)
+"""All that a cell may show whose output is not compared."""
+NAMES = re.compile(
+    rf"^epoch +\d+:|\(N,1\)|, {NUMBER} steps an execution|batches of {NUMBER}", re.MULTILINE
+)
+"""Parts of a row's name that hold a number, but no result."""
+
+
+def results_in(text: str) -> list[str]:
+    """Numbers in a text that are neither times, versions or paths, nor part of a name."""
+    return re.findall(NUMBER, NAMES.sub("", DEPENDS_ON_MACHINE.sub("", text)))
 
 
 @pytest.fixture(params=LESSONS, ids=lambda path: path.stem)
@@ -79,6 +100,33 @@ def test_results_are_not_ignored(code) -> None:
             assert "claims.check(" not in cell.source and "claims.show()" not in cell.source
 
 
+def test_ignored_cells_show_no_number_but_times(code) -> None:
+    for cell in code:
+        if IGNORED not in cell.metadata.get("tags", []):
+            continue
+        for output in cell.outputs:
+            if output.output_type == "stream":
+                assert results_in(output.text) == [], cell.source
+            else:
+                # Timing claims and figures; the value of an expression would be a result.
+                allowed = {claims.MIME_TYPE, "image/png"}
+                assert output.output_type == "display_data" and allowed & set(output.data)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("epoch   1: 339 ms\nepoch   2: loss 0.25", ["0.25"]),
+        ("fit   930 ms  428 ms  1.00 (0.97 to 1.20)", []),
+        ("accuracy 0.9733 after 1.2 s", ["0.9733"]),
+        ("epochs: 100%|█████| 5/5 [00:18<00:00,  3.62s/it]", []),
+        ("pairs: 761232, 0.13 million pairs a second", ["761232,"]),
+    ],
+)
+def test_a_result_among_times_is_found(text: str, found: list[str]) -> None:
+    assert results_in(text) == found
+
+
 def test_claims_have_one_name_each_and_all_hold(path, notebook, code) -> None:
     source = "\n".join(cell.source for cell in code)
     names = re.findall(r"claims\.check\(\s*f?\"([^\"]+)\"", source)
@@ -108,6 +156,21 @@ def test_every_figure_is_described(notebook) -> None:
             # The description stands in the next text; a claim may come between.
             text = next(c.source for c in cells[place + 1 :] if c.cell_type == "markdown")
             assert "*The figure" in text, cell.source
+
+
+def test_page_describes_figures_names_columns_and_needs_no_network(path, tmp_path) -> None:
+    page = run.render(Path(shutil.copy(path, tmp_path))).read_text()
+    soup = BeautifulSoup(page, "html.parser")
+    descriptions = [image.get("alt", "") for image in soup.select("img")]
+    assert descriptions and all(text.startswith("The figure") for text in descriptions)
+    assert len(set(descriptions)) == len(descriptions)
+    assert all(table.select("th") for table in soup.select("table"))
+    assert soup.html["lang"] == "en" and soup.title.text == path.stem
+    names = [element["id"] for element in soup.select("[id]")]
+    assert len(set(names)) == len(names)
+    # Links that a reader may follow are the only addresses.
+    assert not soup.select("script, iframe, link[href], img[src^=http]")
+    assert not re.search(r"url\([\"']?http|@import", page)
 
 
 def test_text_needs_no_network(notebook) -> None:

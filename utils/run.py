@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -31,6 +32,20 @@ CELL_SECONDS = 600
 """A cell that runs longer is stopped."""
 KERNEL_ARGUMENTS = ("--log-level=ERROR",)
 """Newer kernels warn at every start that they listen on this machine without encryption."""
+
+PAGE = """
+{%- extends "lab/index.html.j2" -%}
+{%- block html_head_js_requirejs -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
+{%- block data_png -%}
+<div class="jp-RenderedImage jp-OutputArea-output">
+<img alt="{{ output.metadata.alt | escape_html }}"
+ src="data:image/png;base64,{{ output.data['image/png'] | escape_html }}">
+</div>
+{%- endblock -%}
+"""
+"""nbconvert's page, without the scripts that it fetches, and with a text for each figure."""
 
 
 class Refusal(Exception):
@@ -171,6 +186,25 @@ def run_lesson(
     return claims.read(nbformat.read(output, as_version=4)), trouble
 
 
+def describe_figures(notebook: nbformat.NotebookNode) -> None:
+    """Give each figure an alternative text, in place: the sentence "*The figure ...*" after it.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The text goes into the metadata of the output, under ``alt``. A figure that no text
+        describes is called "A figure".
+    """
+    text = "A figure"
+    for cell in reversed(notebook.cells):
+        if cell.cell_type == "markdown":
+            found = re.search(r"\*(The figure.+?)\*(?!\*)", cell.source, re.DOTALL)
+            text = " ".join(found[1].split()).replace("`", "") if found else "A figure"
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.metadata["alt"] = text
+
+
 def render(notebook: Path) -> Path:
     """Write an executed notebook as one HTML file that needs no network.
 
@@ -186,8 +220,10 @@ def render(notebook: Path) -> Path:
     """
     # Not `embed_images`: it parses the text anew and closes each <details> at once, so that all
     # solutions stand open. The figures of code cells are embedded without it.
-    exporter = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="", mermaid_js_url="")
-    body, _ = exporter.from_filename(str(notebook))
+    exporter = HTMLExporter(raw_template=PAGE)
+    content = nbformat.read(notebook, as_version=4)
+    describe_figures(content)
+    body, _ = exporter.from_notebook_node(content, {"metadata": {"name": notebook.stem}})
     page = notebook.with_suffix(".html")
     page.write_text(body, encoding="utf-8")
     return page
