@@ -45,6 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 2,
         "width": 16,
     },
+    "05_parity_clinic": {"rows": 150, "batch": 32, "epochs": 2},
 }
 """Parameters with which each lesson runs in seconds. Claims that need more are then not judged."""
 

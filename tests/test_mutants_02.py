@@ -7,6 +7,10 @@ green with the same small parameters is tested in ``test_lessons.py``.
 
 from __future__ import annotations
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LESSON = "02_glove_shuffle_bug"
 
 FAULTS = {

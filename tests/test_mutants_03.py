@@ -19,6 +19,8 @@ from nbclient import NotebookClient
 from utils import run
 from utils.claims import Claim, read
 
+pytestmark = pytest.mark.slow
+
 LESSON = run.LESSONS / "03_tf_function_speedups.ipynb"
 SMALL = PARAMETERS[LESSON.stem]
 TIMINGS = {

@@ -20,6 +20,8 @@ from nbclient import NotebookClient
 
 from utils import claims, run
 
+pytestmark = pytest.mark.slow
+
 LESSON = run.LESSONS / "04_custom_train_step.ipynb"
 SMALL = PARAMETERS[LESSON.stem]
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign)

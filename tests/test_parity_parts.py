@@ -252,3 +252,28 @@ def test_paths_do_not_depend_on_earlier_models():
     assert first == second
     assert first[0] == "dense/kernel"
     assert "dense_1/bias" in first
+
+
+# --- all together, in brief; the rest is in test_parity.py and test_parity_faults.py -------------
+
+
+@pytest.mark.parametrize("kind", patients.KINDS)
+def test_healthy_loop_is_equal_to_fit(kind):
+    report = patients.parity.compare(patients.setup(kind, l2=0.01), patients.textbook())
+    assert report.equal
+    assert report.causes == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "author", "step"),
+    [
+        ("label_rank_broadcast", "regression", "textbook", 1),
+        ("order_frozen", "embedding", "graph_epoch", 5),
+        ("metric_not_reset", "classifier", "by_hand", None),
+    ],
+)
+def test_fault_is_named_and_located(fault, kind, author, step):
+    report = patients.examine(fault, kind, author, compiled=True)
+    assert [cause.name for cause in report.causes] == [fault]
+    assert report.first_step == step
+    assert not report.equal

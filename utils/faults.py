@@ -471,8 +471,7 @@ FAULTS = (
         "`fit` does not know the length of this dataset: it ends every epoch with a step that "
         "finds no batch, and yet moves the optimizer's counter, Dropout's seeds and weight decay; "
         "the loop does not, and is right",
-        "Tell TensorFlow the length: "
-        "`dataset.apply(tf.data.experimental.assert_cardinality(batches))`.",
+        "Tell TensorFlow the length: apply `tf.data.experimental.assert_cardinality`.",
         CLINIC,
         "a dataset of known length",
         _phantom,
