@@ -223,15 +223,14 @@ STYLES = {
 
 
 def cases():
-    """Every style on every kind of set-up; one kind of each by default."""
-    for number, style in enumerate(STYLES):
+    """Every style on every kind of set-up."""
+    for style in STYLES:
         for kind in patients.KINDS:
             if style == "halves" and kind != "regression":
                 # BatchNormalization sees the halves; RMSprop squares the rows of an embedding's
                 # gradient one by one, if it is not made a full matrix.
                 continue
-            usual = patients.KINDS[number % 3] == kind or style == "halves"
-            yield pytest.param(style, kind, marks=[] if usual else pytest.mark.slow)
+            yield style, kind
 
 
 @pytest.mark.parametrize(("style", "kind"), list(cases()))
@@ -626,7 +625,6 @@ def test_command_on_a_file_that_defines_nothing(text, words, tmp_path, capsys):
     assert "Traceback" not in told
 
 
-@pytest.mark.slow
 def test_command_line_leaves_what_cannot_be_interrupted(tmp_path):
     stuck = tmp_path / "stuck.py"
     stuck.write_text(
