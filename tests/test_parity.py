@@ -409,6 +409,51 @@ def test_an_unknown_bug_is_not_named_but_located():
     assert report.causes == ()
     assert report.first_step == 3
     assert "No known fault" in str(report)
+    assert "cut to its first 3 batches; with 2 they agree" in report.summary
+    assert "what batch 3 has" in str(report)
+
+
+def strange(*, in_step=lambda model, x: None, after_epoch=lambda model, epoch: None):
+    """A healthy loop, but for something that no catalogue has."""
+
+    def train(model, optimizer, loss, dataset, epochs):
+        variables = model.trainable_variables
+        for epoch in range(epochs):
+            for x, y in dataset:
+                with tf.GradientTape() as tape:
+                    prediction = model(x, training=True)
+                    value = loss(aligned(y, prediction), prediction)
+                optimizer.apply(tape.gradient(value, variables), variables)
+                in_step(model, x)
+            after_epoch(model, epoch)
+
+    return train
+
+
+def doubled_after(epoch):
+    def change(model, now):
+        if now >= epoch:
+            model.weights[0].assign(2 * model.weights[0])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop", "where"),
+    [
+        (
+            "classifier",
+            strange(in_step=lambda model, x: [model(x, training=True) for _ in range(2)]),
+            "Only weights that no gradient moves differ",
+        ),
+        ("regression", strange(after_epoch=doubled_after(0)), "what is done where an epoch ends"),
+        ("regression", strange(after_epoch=doubled_after(1)), "what is done between epochs"),
+    ],
+)
+def test_an_unknown_bug_leaves_a_place_to_look_at(kind, loop, where):
+    report = parity.compare(patients.setup(kind), loop)
+    assert report.causes == ()
+    assert any(where in note for note in report.notes), str(report)
 
 
 def test_a_function_compiled_outside_of_the_loop_can_be_run_again():

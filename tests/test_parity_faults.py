@@ -96,6 +96,7 @@ def plain(
     *,
     before=lambda model, optimizer: None,
     gradients=lambda gradients: gradients,
+    then=lambda model, x: None,
     batches=lambda dataset, epoch: dataset,
     after=lambda model, optimizer: None,
     epochs_of=lambda epochs: epochs,
@@ -121,6 +122,7 @@ def plain(
                     value += penalty
             found = gradients(tape.gradient(value, variables))
             optimizer.apply_gradients(zip(found, variables))
+            then(model, x)
             return logged(bare, value)
 
         history = []
@@ -178,6 +180,14 @@ def by_sum_of_weights(loss, y, prediction, weight, model):
     return tf.reduce_sum(weight * square) / tf.reduce_sum(weight)
 
 
+def labels_last(loss, y, prediction, weight, model):
+    return loss(prediction, y)
+
+
+def dense(gradient):
+    return tf.convert_to_tensor(gradient)
+
+
 def by_nominal_batch(loss, y, prediction, weight, model):
     each = keras.losses.sparse_categorical_crossentropy(y, prediction, from_logits=True)
     return tf.nn.compute_average_loss(each, global_batch_size=patients.BATCH)
@@ -206,7 +216,33 @@ OTHERS = [
         "embedding_gradient_dense",
         "embedding",
         {},
-        plain(gradients=lambda found: [tf.convert_to_tensor(g) for g in found]),
+        plain(gradients=lambda found: [dense(g) for g in found]),
+    ),
+    (
+        "clipping_added",
+        "regression",
+        {},
+        plain(gradients=lambda found: tf.clip_by_global_norm(found, 1.0)[0]),
+    ),
+    (
+        "clipping_added",
+        "classifier",
+        {"optimizer": lambda: keras.optimizers.SGD(0.5)},
+        plain(gradients=lambda found: [tf.clip_by_norm(g, 0.5) for g in found]),
+    ),
+    ("arguments_swapped", "embedding", {"logits": True}, with_loss(labels_last)),
+    ("arguments_swapped", "regression", {"logits": True}, with_loss(labels_last)),
+    (
+        "model_called_twice",
+        "classifier",
+        {"dropout": True},
+        plain(then=lambda model, x: model(x, training=True)),
+    ),
+    (
+        "model_called_twice",
+        "classifier",
+        {},
+        plain(then=lambda model, x: model(x, training=True)),
     ),
     ("optimizer_state_lost", "classifier", {}, plain(after=set_back)),
     (

@@ -164,10 +164,10 @@ class Examination:
             self.look_around()
             explanations = self._prefer_by_logs(self.explain())
             explanation = explanations[0] if explanations else None
-            finding.causes = causes(explanations, len(self.seen))
+            finding.causes = causes(explanations, sorted({_size(point) for point in self.seen}))
             finding.place = self.locate(explanation)
             if explanation is None:
-                finding.notes += self.odd_facts()
+                finding.notes += [*self.odd_facts(), self.next_step(finding.place)]
                 return finding
         loop, compiled = (explanation.loop, explanation.compiled) if explanation else (Loop(), True)
         logs = self.logs.read(loop, compiled)
@@ -265,6 +265,29 @@ class Examination:
                 else "The loop does not use the optimizer that it was given."
             )
         return facts
+
+    def next_step(self, place: Place) -> str:
+        """Say where to look, when no known fault explains the loop."""
+        model, batches = self.reference.model, self.whole[0]
+        trainable = {id(v) for v in model.trainable_variables}
+        rows = zip(model.weights, place.mine, place.fit, place.sizes)
+        far = [v for v, mine, fit, size in rows if distance([mine], [fit], [size]) > ROUNDING]
+        if not any(id(v) in trainable for v in far):
+            return (
+                "Only weights that no gradient moves differ: look at how often a step calls the "
+                "model, and with which `training`."
+            )
+        if place.step > batches:
+            return "The epoch before agrees: look at what is done between epochs."
+        if place.step > 1:
+            return (
+                f"Look at what batch {place.step} has that those before it have not, and at what "
+                "is carried over from batch to batch."
+            )
+        return (
+            "Compare the first step by hand: the loss, the gradients, what `apply_gradients` gets; "
+            "then what is done where an epoch ends."
+        )
 
     def _cut(self, point: Point) -> int | None:
         return None if point[0] == self.whole[0] else point[0]
@@ -375,14 +398,16 @@ class Examination:
         if not self._differs((batches, 1)):
             epoch = _smallest(lambda e: self._differs((batches, e)), 1, epochs)
             point, step = (batches, epoch), (epoch - 1) * batches + 1
-            words = f"in epoch {epoch}, between steps {step} and {epoch * batches}"
+            words = f"in epoch {epoch} (steps {step} to {epoch * batches})"
         elif (1, 1) in self.seen:
             step = _smallest(lambda k: self._differs((k, 1)), 0, batches)
             point = step, 1
-            words = f"in epoch 1, as soon as the data has {step} batch{'es' * (step > 1)}"
+            words = f"when the data is cut to its first {step} batches; with {step - 1} they agree"
+            if step == 1:
+                words = "even when the data is cut to its first batch, for one epoch"
         else:
             point, step = (batches, 1), 1
-            words = f"in epoch 1, between steps 1 and {batches}"
+            words = f"in epoch 1 (steps 1 to {batches})"
         if not self.look(point):
             point = self.whole
         return Place(step, words, self.seen[point], self.usual(point), self.grains(point))
@@ -398,16 +423,16 @@ class Examination:
         return Place(step, words, mine, fit, sizes)
 
 
-def causes(found: list[Explanation], points: int) -> list[Cause]:
+def causes(found: list[Explanation], lengths: list[int]) -> list[Cause]:
     """Put explanations into words; where there are several, say what would separate them."""
     made: dict[str, Cause] = {}
     for explanation in found:
-        how = "bit for bit" if explanation.exact else "1,000 times closer than `fit`"
+        how = "bit for bit" if explanation.exact else "at a thousandth of the distance of `fit`"
         for fault, change in explanation.parts:
             partner = "".join(f" and {n}" for n in explanation.names if n != fault.name)
             evidence = (
-                f"{_sentence(fault, change)} A loop with this fault{partner} has your weights, "
-                f"{how}, at all {points} points compared."
+                f"{_sentence(fault, change)} A loop with this fault{partner} ends with your "
+                f"weights, {how}, after {_listed(lengths)} step{'s' * (lengths != [1])}."
             )
             others = {n: None for e in found for n in e.names if n not in explanation.names}
             if others:
@@ -419,8 +444,14 @@ def causes(found: list[Explanation], points: int) -> list[Cause]:
 def log_cause(fault: Fault, names: list[str]) -> Cause:
     """Put a fault of the logs into words."""
     series = " and ".join(f"`{name}`" for name in names)
-    evidence = f"{_sentence(fault, {})} Computed like this, {series} comes out as yours."
+    verb = "comes" if len(names) == 1 else "come"
+    evidence = f"{_sentence(fault, {})} Computed like this, {series} {verb} out as yours."
     return Cause(fault.name, evidence, fault.fix, fault.lesson)
+
+
+def _listed(numbers: list[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _sentence(fault: Fault, change: Change) -> str:

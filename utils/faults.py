@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from utils import objectives
 from utils.loops import Loop, Weights, rows_of
@@ -178,6 +179,31 @@ def _clipping(patient: Patient) -> list[Change]:
     return [{"clipping": False}] if clips else []
 
 
+def _own_clipping(patient: Patient) -> list[Change]:
+    """Not with an embedding, whose gradient clipping would make a full matrix: another fault."""
+    if _clipping(patient) or _dense(patient):
+        return []
+    kinds = ("clipnorm", "global_clipnorm", "clipvalue")
+    # People write round limits.
+    return [{"own_clipping": (kind, limit)} for kind in kinds for limit in (0.5, 1.0, 5.0)]
+
+
+def _swapped(patient: Patient) -> list[Change]:
+    """Only where the loss can take the two in either order."""
+    reference = patient.reference
+    y, (prediction, _) = reference.passes[0][0][1], reference.forward(training=False)
+    if not (tf.is_tensor(y) and tf.is_tensor(prediction) and y.dtype.is_floating):
+        return []
+    alike = y.shape == prediction.shape or objectives.ranks_differ(y, prediction)
+    return [{"objective": "swapped"}] * alike
+
+
+def _called_again(patient: Patient) -> list[Change]:
+    """Only where a call leaves something behind: statistics, or the counter of a seed."""
+    (_, quiet), (_, busy) = (patient.reference.forward(training) for training in (False, True))
+    return [] if _equal(quiet, busy) else [{"called_again": "before"}, {"called_again": "after"}]
+
+
 def _left_out(patient: Patient) -> list[Change]:
     """Find the variables that the learner's loop never moved, and that ``fit`` did."""
     model = patient.reference.model
@@ -302,8 +328,18 @@ FAULTS = (
         _training_flag,
     ),
     Fault(
+        "model_called_twice",
+        "every step calls the model once more with `training=True`: BatchNormalization's moving "
+        "statistics move twice, Dropout draws twice",
+        "Keep the predictions of the call inside the tape, for the metrics too.",
+        STEP,
+        "a model with BatchNormalization or Dropout",
+        _called_again,
+    ),
+    Fault(
         "regularization_missing",
-        "the penalties of the layers are left out of the loss",
+        "the penalties of the layers do not reach the gradients: left out, or added outside the "
+        "tape",
         "Add them inside the tape: `loss += sum(model.losses)`.",
         STEP,
         "a larger penalty",
@@ -320,10 +356,20 @@ FAULTS = (
     Fault(
         "logits_mismatch",
         "the loss takes logits for probabilities, or the other way round",
-        "Set `from_logits=True` exactly if the last layer has no activation.",
+        "Set `from_logits=True` exactly if the last layer has no activation; functions of `tf.nn` "
+        "that end in `with_logits` always want a layer without one.",
         STEP,
         "a model whose outputs are far from 0 and 1",
         _logits,
+    ),
+    Fault(
+        "arguments_swapped",
+        "the loss gets predictions and labels in the wrong order",
+        "Labels come first: `loss(y, prediction)`.",
+        STEP,
+        "a loss that is not symmetric",
+        _swapped,
+        in_pairs=False,
     ),
     Fault(
         "sample_weight_ignored",
@@ -340,6 +386,15 @@ FAULTS = (
         STEP,
         "larger gradients",
         _clipping,
+    ),
+    Fault(
+        "clipping_added",
+        "gradients are clipped, `{own_clipping[0]}={own_clipping[1]:g}`, where `fit` does not clip",
+        "Leave the gradients alone, or give the limit to the optimizer of both.",
+        STEP,
+        "larger gradients",
+        _own_clipping,
+        in_pairs=False,
     ),
     Fault(
         "gradients_applied_twice",
@@ -360,7 +415,8 @@ FAULTS = (
     Fault(
         "schedule_ignored",
         "the learning rate stays what it was at the start",
-        "Use the optimizer you are given; set `optimizer.learning_rate` where a callback would.",
+        "Use the optimizer you are given; set `optimizer.learning_rate` where a callback would. A "
+        "Python number in a `tf.function` stays what it was when the function was traced.",
         STEP,
         "a schedule that falls faster",
         _schedule,
@@ -539,7 +595,8 @@ FAULTS = (
     Fault(
         "last_batch_logged",
         "the value is that of the last batch, not of the epoch",
-        "Average over the epoch with `keras.metrics.Mean`.",
+        "Average over the epoch with `keras.metrics.Mean`, reset once an epoch. `train_on_batch` "
+        "resets its metrics at each call.",
         STEP,
         "more batches",
         log_style="last",

@@ -104,6 +104,9 @@ class Loop:
     ----------
     training : bool
         Passed to the model.
+    called_again : {"never", "before", "after"}
+        Whether a step calls the model once more with ``training=True``, and on which side of the
+        update.
     penalties : {"once", "never", "twice", "per_row"}
         How often ``model.losses`` are added to the loss.
     objective : str
@@ -112,6 +115,8 @@ class Loop:
         If not 0: the sum over a batch is divided by this number, whatever the rows of the batch.
     sample_weights, clipping, schedule, callbacks : bool
         Whether the loop heeds them. Without its schedule an optimizer keeps its first rate.
+    own_clipping : (str, float), optional
+        An option of a Keras optimizer that clips, and its limit, where ``fit`` has none.
     optimizer : (str, float or None), optional
         Name and rate of another optimizer than that of the set-up; None: the default rate.
     dense : bool
@@ -144,11 +149,13 @@ class Loop:
     """
 
     training: bool = True
+    called_again: str = "never"
     penalties: str = "once"
     objective: str = "given"
     nominal_rows: int = 0
     sample_weights: bool = True
     clipping: bool = True
+    own_clipping: tuple[str, float] | None = None
     schedule: bool = True
     optimizer: tuple[str, float | None] | None = None
     dense: bool = False
@@ -170,11 +177,13 @@ class Loop:
         """The decisions inside one step: loops that share them share a compiled step."""
         return (
             self.training,
+            self.called_again,
             self.penalties,
             self.objective,
             self.nominal_rows,
             self.sample_weights,
             self.clipping,
+            self.own_clipping,
             self.schedule,
             self.optimizer,
             self.dense,

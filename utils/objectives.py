@@ -72,7 +72,7 @@ def make(name: str, loss: Any) -> Objective:
         Keras remembers; equal up to rounding. The others are faults: "broadcast" ((N,) against
         (N, 1) makes (N, N)), "broadcast_call" (the same by calling a plain function), "summed"
         (sum instead of mean), "weights_averaged" (divided by the sum of the weights),
-        "flag_flipped" (``from_logits``), "squashed_twice".
+        "flag_flipped" (``from_logits``), "squashed_twice", "swapped" (predictions as labels).
     loss : callable, keras.losses.Loss or str
         The loss of the set-up.
 
@@ -87,6 +87,11 @@ def make(name: str, loss: Any) -> Objective:
 def _given(loss: Any) -> Objective:
     given = as_loss(loss)
     return lambda y, prediction, weight: given(y, prediction, sample_weight=weight)
+
+
+def _swapped(loss: Any) -> Objective:
+    given = as_loss(loss)
+    return lambda y, prediction, weight: given(prediction, y, sample_weight=weight)
 
 
 def _broadcast(loss: Any) -> Objective:
@@ -186,6 +191,7 @@ def _same_rank(y: Any, prediction: Any) -> tuple[Any, Any]:
 _OBJECTIVES: dict[str, Callable[[Any], Objective]] = {
     "given": _given,
     "unfused": _unfused,
+    "swapped": _swapped,
     "broadcast": _broadcast,
     "broadcast_call": _broadcast_call,
     "summed": _summed,

@@ -150,7 +150,9 @@ def _same_logs(full: Outcome, history: History) -> bool:
 def _identical(full: Outcome, history: History) -> str:
     names = [f"`{name}`" for name in comparable(full.history, history)]
     logs = f"every value of {', '.join(names)}" if names else "it returned no history to compare"
-    return f"every weight has the bits of `fit` (0 ULP); {'so has ' * bool(names)}{logs}."
+    return (
+        f"every weight is bit-identical to that of `fit` (0 ULP); {'so is ' * bool(names)}{logs}."
+    )
 
 
 # --- the command line -----------------------------------------------------------------------------

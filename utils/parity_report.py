@@ -61,18 +61,22 @@ class Report:
         return self.verdict in (IDENTICAL, ROUNDING)
 
     def __str__(self) -> str:
-        lines = _wrapped(f"{self.verdict}: {self.summary}")
-        for cause in self.causes[:2]:
-            lines += _wrapped(f"{cause.name}: {cause.evidence}", "  ")
-            lines += _wrapped(f"mend: {cause.fix} (lesson {cause.lesson})", "    ")
-        notes = list(self.notes)
-        if len(self.causes) > 2:
-            notes.insert(0, f"Also: {', '.join(cause.name for cause in self.causes[2:])}.")
-        for note in notes:
-            lines += _wrapped(note, "  ")
+        lines = self._lines(causes_told=2)
+        if len(lines) > _LINES:
+            lines = self._lines(causes_told=1)
         return "\n".join(lines[:_LINES])
 
     __repr__ = __str__
+
+    def _lines(self, causes_told: int) -> list[str]:
+        lines = _wrapped(f"{self.verdict}: {self.summary}")
+        for cause in self.causes[:causes_told]:
+            lines += _wrapped(f"{cause.name}: {cause.evidence}", "  ")
+            lines += _wrapped(f"mend: {cause.fix} (see {cause.lesson}.ipynb)", "    ")
+        others = ", ".join(cause.name for cause in self.causes[causes_told:])
+        for note in ([f"Also: {others}."] if others else []) + list(self.notes):
+            lines += _wrapped(note, "  ")
+        return lines
 
     def _repr_html_(self) -> str:
         parts = [f"<p><strong>{self.verdict}</strong>: {_marked(self.summary)}</p>"]
@@ -101,10 +105,16 @@ def from_finding(examination: Examination, finding: Finding, notes: Sequence[str
     """
     told = [
         *notes,
-        *(f"`{n}` differs, and no known fault explains how." for n in finding.unexplained),
+        *(f"`{n}` differs, {_odd_log(finding)}" for n in finding.unexplained),
     ]
     build = _same_weights if finding.same_weights else _other_weights
     return build(examination, finding, tuple(told + finding.notes))
+
+
+def _odd_log(finding: Finding) -> str:
+    if finding.same_weights:
+        return "and no known fault explains how."
+    return "and not only by what is named above; mend that first, then compare again."
 
 
 def without_diagnosis(
@@ -114,25 +124,28 @@ def without_diagnosis(
     far = distance(full.weights, fit, [unit(w) for w in fit])
     note = f"No cause was looked for: the reference loop fails here ({first_line(error)})."
     if far <= _FEW_ULP:
-        summary = f"the weights are within {far:.0f} ULP of the largest weight of a variable."
+        summary = (
+            "the loop trains as `fit` does: the weights are within "
+            f"{far:.0f} ULP of the largest weight of a variable."
+        )
         return Report(ROUNDING, summary, notes=(*notes, note))
     return Report(DIFFERENT, "the weights are not those of `fit`.", notes=(*notes, note))
 
 
 def _same_weights(examination: Examination, finding: Finding, notes: tuple[str, ...]) -> Report:
     full, fit = examination.full, examination.fit_history
-    same = "the weights have the bits of `fit` (0 ULP)"
+    same = "the weights are bit-identical to those of `fit` (0 ULP)"
     if not same_bits(full.weights, examination.fit_weights):
         same = f"the weights are those of `fit` but for rounding ({_rounding(examination)})"
     names = comparable(full.history, fit)
     if finding.causes or finding.unexplained:
         return Report(
-            DIFFERENT, f"{same}; what it logs differs.", None, None, tuple(finding.causes), notes
+            DIFFERENT, f"in what it logs; {same}.", None, None, tuple(finding.causes), notes
         )
     if any(name in fit and name not in names for name in full.history):
-        return Report(DIFFERENT, f"{same}; what it logs cannot be compared.", notes=notes)
+        return Report(DIFFERENT, f"in what it logs, which cannot be compared; {same}.", notes=notes)
     logs = "; the history agrees within rounding" if names else ""
-    return Report(ROUNDING, f"{same}{logs}.", notes=notes)
+    return Report(ROUNDING, f"the loop trains as `fit` does: {same}{logs}.", notes=notes)
 
 
 def _other_weights(examination: Examination, finding: Finding, notes: tuple[str, ...]) -> Report:
@@ -141,7 +154,7 @@ def _other_weights(examination: Examination, finding: Finding, notes: tuple[str,
     variable = None
     if place is not None:
         variable = _variable(examination.reference.model, place)
-        summary = f"the weights leave those of `fit` {place.words}, most in {variable}."
+        summary = f"the weights differ from those of `fit` {place.words}, most in {variable}."
     if any(np.isnan(w).any() for w in examination.full.weights if w.dtype.kind == "f"):
         verdict, summary = BROKEN, f"the loop leaves NaN in the weights; {summary[4:]}"
     if not finding.causes:
@@ -181,12 +194,18 @@ def _variable(model: keras.Model, place: Place) -> str:
     path = paths(model)[most]
     if place.mine[most].dtype.kind != "f":
         return path
-    return f"{path} ({_rough(int(ulp.ulp_distance(place.mine[most], place.fit[most]).max()))} ULP)"
+    mine, fit = place.mine[most], place.fit[most]
+    gap = float(np.abs(mine.astype(float) - fit).max())
+    if not np.isfinite(gap):
+        return path
+    count = int(ulp.ulp_distance(mine, fit).max())
+    rough = str(count) if count < 100 else f"1e{_magnitude(count)}"
+    return f"{path} (by about {10.0 ** _magnitude(gap):g}, {rough} ULP)"
 
 
-def _rough(count: int) -> str:
-    """Round a count to a power of ten, so that other machines write the same."""
-    return str(count) if count < 100 else f"about 1e{round(np.log10(float(count)))}"
+def _magnitude(value: float) -> int:
+    """Round to a power of ten, so that other machines write the same."""
+    return round(np.log10(value)) if value else 0
 
 
 def paths(model: keras.Model) -> list[str]:

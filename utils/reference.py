@@ -215,7 +215,7 @@ class Reference:
 
     def optimizer(self, loop: Loop) -> tuple[keras.optimizers.Optimizer, Weights]:
         """Make the optimizer of a loop, or return the one made before, with its first state."""
-        key = loop.clipping, loop.schedule, loop.optimizer
+        key = loop.clipping, loop.own_clipping, loop.schedule, loop.optimizer
         if key not in self._optimizers:
             made = self.setup.build_optimizer()
             if loop.optimizer is not None:
@@ -228,6 +228,8 @@ class Reference:
                 made = type(made).from_config({**config, "learning_rate": float(schedule(0))})
             if not loop.clipping:
                 made.clipnorm = made.clipvalue = made.global_clipnorm = None
+            if loop.own_clipping is not None:
+                setattr(made, *loop.own_clipping)
             made.build(self.model.trainable_variables)
             self._optimizers[key] = made, [v.numpy() for v in made.variables]
         return self._optimizers[key]
@@ -255,6 +257,8 @@ class Reference:
         variables = [v for k, v in enumerate(model.trainable_variables) if k not in loop.left_out]
 
         def update(x: Any, y: Any, weight: Any) -> tuple[Any, Any, Any, Any]:
+            if loop.called_again == "before":
+                self._predict(x, True)
             with tf.GradientTape() as tape:
                 prediction = self._predict(x, loop.training)
                 bare = goal(y, prediction, weight if loop.sample_weights else None)
@@ -271,6 +275,8 @@ class Reference:
                 gradients = [g if g is None else tf.convert_to_tensor(g) for g in gradients]
             for _ in range(2 if loop.updates == "gradients_twice" else 1):
                 optimizer.apply_gradients(zip(gradients, variables))
+            if loop.called_again == "after":
+                self._predict(x, True)
             return loss, given, bare, prediction
 
         def step(x: Any, y: Any, weight: Any = None) -> tuple[Any, Any, Any, Any]:
