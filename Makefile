@@ -5,7 +5,7 @@ PARAMS ?=
 VENV := .venv/bin
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab run test slow lint outputs pins clean setup-learner setup-maintainer
+.PHONY: help lab run test slow lint outputs pins clean setup-learner setup-teacher setup-maintainer
 
 help:
 	@echo "make lab    open lesson 1 in JupyterLab"
@@ -35,11 +35,11 @@ outputs: setup-maintainer
 
 # Choose the newest versions within the ranges of the requirements files, for every Python at once.
 pins: setup-maintainer
-	$(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-package fit-and-tape requirements-maintainer.txt requirements-teacher.txt --output-file constraints.txt
+	$(VENV)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-package fit-and-tape requirements-maintainer.txt --output-file constraints.txt
 
 clean:
 	rm -rf build .pytest_cache .ruff_cache
 
-setup-learner setup-maintainer: setup-%:
+setup-learner setup-teacher setup-maintainer: setup-%:
 	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here; name a Python 3.10 to 3.13: make lab PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) utils/install.py $(if $(filter maintainer,$*),requirements-maintainer.txt,requirements.txt)
+	@$(PYTHON) utils/install.py requirements$(if $(filter-out learner,$*),-$*).txt

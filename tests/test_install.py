@@ -24,7 +24,7 @@ def install(tmp_path: Path) -> ModuleType:
     module.VENV = str(tmp_path / ".venv")
     module.PYTHON = str(tmp_path / ".venv" / "bin" / "python")
     module.STAMP = str(tmp_path / ".venv" / "installed.json")
-    for name in ("requirements.txt", "constraints.txt", "pyproject.toml"):
+    for name in module.INPUTS:
         (tmp_path / name).write_text("")
     return module
 
@@ -94,9 +94,11 @@ def test_more_requirements_are_added_to_the_same_environment(install, commands) 
     ]
 
 
-def test_changed_requirements_are_installed_again(install, commands) -> None:
+@pytest.mark.parametrize("name", ["constraints.txt", "requirements-teacher.txt"])
+def test_changed_requirements_are_installed_again(install, commands, name) -> None:
+    # A maintainer's requirements include a teacher's, so a change there must be noticed.
     install.install("requirements.txt")
-    Path(install.ROOT, "constraints.txt").write_text("numpy==2.1")
+    Path(install.ROOT, name).write_text("numpy==2.1")
     install.install("requirements.txt")
     assert [c[1:3] for c in commands[2:]] == [["-m", "pip"]]
 
@@ -130,3 +132,13 @@ def test_failed_installation_leaves_no_stamp(install, commands, monkeypatch) -> 
     with pytest.raises(subprocess.CalledProcessError):
         install.install("requirements.txt")
     assert not Path(install.STAMP).exists()
+
+
+@pytest.mark.parametrize("who", ["learner", "teacher", "maintainer"])
+def test_each_set_up_has_its_requirements(who) -> None:
+    # --dry-run prints the command; it neither makes nor installs anything.
+    command = ["make", "--dry-run", "--no-print-directory", f"setup-{who}"]
+    printed = subprocess.run(command, cwd=SCRIPT.parent.parent, capture_output=True, text=True)
+    name = "requirements.txt" if who == "learner" else f"requirements-{who}.txt"
+    assert printed.stdout.rstrip().endswith(f"utils/install.py {name}")
+    assert (SCRIPT.parent.parent / name).exists()

@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin", "python")
 STAMP = os.path.join(VENV, "installed.json")
-INPUTS = ("requirements.txt", "constraints.txt", "pyproject.toml")
+# Files that others include are inputs too.
+INPUTS = ("requirements.txt", "requirements-teacher.txt", "constraints.txt", "pyproject.toml")
 
 # Asks the environment's own Python for what is installed and can be found, in a second.
 PROBE = """
