@@ -52,12 +52,18 @@ class Cause:
         What to mend.
     lesson : str
         Notebook that explains it.
+    exact : bool
+        Whether the numbers are reproduced bit for bit.
+    partner : str
+        Name of the fault that occurs together with this one, else empty.
     """
 
     name: str
     evidence: str
     fix: str
     lesson: str
+    exact: bool = True
+    partner: str = ""
 
 
 @dataclass(frozen=True)
@@ -429,15 +435,17 @@ def causes(found: list[Explanation], lengths: list[int]) -> list[Cause]:
     for explanation in found:
         how = "bit for bit" if explanation.exact else "at a thousandth of the distance of `fit`"
         for fault, change in explanation.parts:
-            partner = "".join(f" and {n}" for n in explanation.names if n != fault.name)
+            partner = "".join(n for n in explanation.names if n != fault.name)
+            both = f" and {partner}" if partner else ""
             evidence = (
-                f"{_sentence(fault, change)} A loop with this fault{partner} ends with your "
+                f"{_sentence(fault, change)} A loop with this fault{both} ends with your "
                 f"weights, {how}, after {_listed(lengths)} step{'s' * (lengths != [1])}."
             )
             others = {n: None for e in found for n in e.names if n not in explanation.names}
             if others:
                 evidence += f" So has {', '.join(others)}; to separate them: {fault.separate}."
-            made.setdefault(fault.name, Cause(fault.name, evidence, fault.fix, fault.lesson))
+            cause = Cause(fault.name, evidence, fault.fix, fault.lesson, explanation.exact, partner)
+            made.setdefault(fault.name, cause)
     return list(made.values())
 
 
