@@ -78,6 +78,15 @@ REMARKS = {
     "clipping_missing": Remark(
         "does not clip the gradients", CLINIC, "Patient 5: calm under `fit`, wild in the loop"
     ),
+    "model_called_twice": Remark("calls the model twice in every step", IRIS, "9. A harder model"),
+    "arguments_swapped": Remark(
+        "hands predictions to the loss where labels belong", CLINIC, "1. One healthy loop"
+    ),
+    "clipping_added": Remark(
+        "clips gradients that `fit` does not clip",
+        CLINIC,
+        "Patient 5: calm under `fit`, wild in the loop",
+    ),
     "gradients_applied_twice": Remark(
         "updates the weights twice for every batch", CLINIC, "Some faults look alike"
     ),
