@@ -2,15 +2,18 @@
 PYTHON ?= python3
 LESSON ?=
 PARAMS ?=
+SUBMISSIONS ?=
+OUT ?= build/grades
 VENV := .venv/bin
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab run test slow lint outputs pins clean setup-learner setup-teacher setup-maintainer
+.PHONY: help lab run test assignments grade slow lint outputs pins clean setup-learner setup-teacher setup-maintainer
 
 help:
 	@echo "make lab    open lesson 1 in JupyterLab"
 	@echo "make run    run all lessons, print their claims (LESSON=01, PARAMS=\"epochs=20\")"
 	@echo "make test   run all tests"
+	@echo "Teachers: make assignments, make grade SUBMISSIONS=folder (OUT=folder)"
 	@echo "Maintainers: make slow, make lint, make outputs (LESSON=01), make pins, make clean"
 
 lab: setup-learner
@@ -21,6 +24,14 @@ run: setup-learner
 
 test: setup-maintainer
 	$(VENV)/pytest
+
+# The students' versions, without solutions and hidden tests, and a zip of each.
+assignments: setup-teacher
+	@$(VENV)/python -m utils.assignments
+
+# Reads SUBMISSIONS/<student>/<assignment>/*.ipynb. It runs students' code: see README.md.
+grade: setup-teacher
+	@$(VENV)/python -m utils.grading "$(SUBMISSIONS)" --out "$(OUT)"
 
 # Planted faults in the lessons, and every known fault in strangers' loops.
 slow: setup-maintainer
