@@ -82,8 +82,16 @@ def test_every_clause_fits_into_the_sentence():
             "knows why. Read lesson 5, section ‘3. Which symptom do you have?’.",
         ),
         (
-            Report(BROKEN, "The loop raised NotImplementedError: Task 1."),
-            "The loop raised NotImplementedError: Task 1.",
+            Report(BROKEN, "The loop raised ValueError at `x`: no."),
+            "The loop raised ValueError at `x`: no.",
+        ),
+        (
+            Report(
+                BROKEN,
+                'The loop raised NotImplementedError at `raise NotImplementedError("Task 1: do.")`:'
+                " Task 1: do.",
+            ),
+            "Not written yet. Task 1: do.",
         ),
     ],
 )
@@ -153,6 +161,16 @@ def test_the_history_can_be_left_out_of_it():
     assert feedback.same_training(SMALL, train_with_bare_logs, logs=False).equal
     with pytest.raises(Misconception):
         feedback.same_training(SMALL, train_with_bare_logs)
+
+
+def test_a_loop_by_hand_may_not_call_fit():
+    def train_by_fit(model, optimizer, loss, dataset, epochs):
+        model.compile(optimizer, loss)
+        return model.fit(dataset, epochs=epochs, verbose=0).history
+
+    assert feedback.same_training(SMALL, feedback.by_hand(train)).equal
+    with pytest.raises(Misconception, match=r"a loop of your own, without `fit`\.$"):
+        feedback.same_training(SMALL, feedback.by_hand(train_by_fit))
 
 
 def test_a_faulty_loop_hears_of_its_fault():

@@ -6,8 +6,12 @@ JupyterLab, and the grader shows the same text.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
+
+import keras
 
 from utils import parity
 from utils.blackbox import Train
@@ -213,6 +217,22 @@ def same_training(setup: Setup, train: Train, *, logs: bool = True) -> Report:
     raise Misconception(_judgement(report))
 
 
+def by_hand(train: Train) -> Train:
+    """Forbid a loop to call ``fit`` or ``train_on_batch``: it is to be written out.
+
+    Parameters
+    ----------
+    train : callable
+        The student's loop.
+
+    Returns
+    -------
+    callable
+        The same loop; where it calls one of these, `Misconception` is raised.
+    """
+    return _ByHand(train) if callable(train) else train
+
+
 def require(condition: Any, sentence: str, lesson: str = "", section: str = "") -> None:
     """Demand that a condition holds.
 
@@ -233,21 +253,37 @@ def require(condition: Any, sentence: str, lesson: str = "", section: str = "") 
         raise Misconception(" ".join([sentence, _pointer(lesson, section)]).strip())
 
 
-class _WithoutLogs:
-    """The student's loop, whose history is dropped."""
+class _Wrapped:
+    """A student's loop that is called in a changed way."""
 
     def __init__(self, train: Train) -> None:
         self._train = train
         # By this, an error is traced to the line that raised it.
         self.__code__ = getattr(train, "__code__", None)
 
+
+class _WithoutLogs(_Wrapped):
     def __call__(self, *arguments: Any) -> None:
         self._train(*arguments)
 
 
+class _ByHand(_Wrapped):
+    def __call__(self, *arguments: Any) -> Any:
+        with (
+            mock.patch.object(keras.Model, "fit", _forbidden),
+            mock.patch.object(keras.Model, "train_on_batch", _forbidden),
+        ):
+            return self._train(*arguments)
+
+
+def _forbidden(*arguments: Any, **options: Any) -> None:
+    raise Misconception("This task asks for a loop of your own, without `fit`.")
+
+
 def _judgement(report: Report) -> str:
     if report.verdict == BROKEN and not report.causes:
-        return report.summary
+        not_written = re.search(r"raised NotImplementedError.*: (Task .*)", report.summary)
+        return f"Not written yet. {not_written[1]}" if not_written else report.summary
     if not report.causes:
         notes = " ".join(report.notes)
         start = f"Your loop does not train as `fit` does: {report.summary} {notes}"
