@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.assignments import Wrong
+from assignments import Wrong
 
 EXAMINE = """\
 def examine(dataset, epochs=3):
