@@ -14,7 +14,11 @@ from utils import claims
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """Collect what is displayed instead of showing it."""
     collected: list[dict] = []
-    monkeypatch.setattr(claims, "display", lambda data, raw: collected.append(data))
+    monkeypatch.setattr(
+        claims,
+        "display",
+        lambda data, raw, metadata: collected.append(data | {"metadata": metadata}),
+    )
     return collected
 
 
@@ -46,6 +50,19 @@ def test_bound_is_compared_with_the_unrounded_value(shown) -> None:
     record.show()
     row = shown[0][claims.MIME_TYPE][0]
     assert (row["measured"], row["holds"]) == (1.0, False)
+
+
+def test_metadata_hold_the_unrounded_numbers_but_no_times(shown) -> None:
+    record = claims.Claims("09_lesson")
+    record.check("ratio", "A number.", np.float32(0.75), ">=", 0, digits=1)
+    record.check("count", "Another.", 3, "==", 3)
+    record.check("fast", "Fast.", 7.25, ">=", 2, timing=True)
+    record.check("gone", "A number.", 0.5, ">=", 0)
+    record.check("gone", "Now a count.", 1, ">=", 0)
+    record.show()
+    record.show_timings()
+    assert shown[0]["metadata"] == {claims.MIME_TYPE: {claims.UNROUNDED: {"ratio": (0.75, 1)}}}
+    assert shown[1]["metadata"] is None
 
 
 def test_claim_with_too_small_parameters_is_not_judged(shown, capsys) -> None:

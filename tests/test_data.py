@@ -31,6 +31,8 @@ def test_iris_is_scikit_learns_in_another_order() -> None:
     theirs = sorted(map(tuple, np.column_stack([iris.data, iris.target]).astype(np.float32)))
     assert ours == theirs
     assert not (y.argmax(axis=1) == iris.target).all()
+    for array, name in ((x, "X_rand.dat"), (y, "Y_rand.dat")):
+        assert (array == np.loadtxt(IRIS / name, dtype=np.float32)).all()
 
 
 def test_iris_is_rebuilt_byte_for_byte(tmp_path: Path) -> None:

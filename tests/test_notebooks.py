@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -11,7 +12,7 @@ import papermill
 import pytest
 from bs4 import BeautifulSoup
 
-from utils import claims, run
+from utils import claims, figures, rounding, run
 from utils.outputs import IGNORED, METADATA
 
 LESSONS = run.find_lessons()
@@ -158,6 +159,33 @@ def test_every_figure_is_described(notebook) -> None:
             assert "*The figure" in text, cell.source
 
 
+def numbers_shown(notebook) -> Iterator[tuple[str, float, int]]:
+    """Each rounded number of claims and figures: where it stands, unrounded, digits shown."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            table = output.get("metadata", {}).get(claims.MIME_TYPE, {})
+            for name, (value, digits) in table.get(claims.UNROUNDED, {}).items():
+                yield f"claim {name}", value, digits
+            figure = output.get("metadata", {}).get("text/plain", {})
+            for value, digits in figure.get(figures.UNROUNDED, []):
+                yield f"figure {output.data['text/plain'].splitlines()[1]}", value, digits
+
+
+def test_no_number_sits_on_a_rounding_edge(notebook) -> None:
+    shown = list(numbers_shown(notebook))
+    assert shown, "the outputs hold no unrounded numbers"
+    on_edge = [entry for entry in shown if rounding.clearance(*entry[1:]) <= rounding.SPREAD]
+    # Another machine may show another number: print fewer digits, or more.
+    assert on_edge == []
+
+
+def test_every_figure_says_what_it_shows(code) -> None:
+    outputs = [o for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert outputs
+    for output in outputs:
+        assert output.data["text/plain"].startswith("figure"), output.data["text/plain"]
+
+
 def test_page_describes_figures_names_columns_and_needs_no_network(path, tmp_path) -> None:
     page = run.render(Path(shutil.copy(path, tmp_path))).read_text()
     soup = BeautifulSoup(page, "html.parser")
@@ -171,6 +199,8 @@ def test_page_describes_figures_names_columns_and_needs_no_network(path, tmp_pat
     # Links that a reader may follow are the only addresses.
     assert not soup.select("script, iframe, link[href], img[src^=http]")
     assert not re.search(r"url\([\"']?http|@import", page)
+    # The text that compares a figure is not for readers.
+    assert "lowest and highest" not in soup.text and ", linear" not in soup.text
 
 
 def test_text_needs_no_network(notebook) -> None:

@@ -38,7 +38,7 @@ def test_nan_equals_only_nan() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [
-        (np.zeros(2, np.float32), np.zeros(3, np.float32), "shape"),
+        (np.zeros(2, np.float32), np.zeros(3, np.float32), "shapes and dtypes must be equal"),
         (np.zeros(2, np.float32), np.zeros(2, np.float64), "float32"),
         (np.zeros(2, int), np.zeros(2, int), "not a floating-point type"),
     ],

@@ -15,8 +15,13 @@ from typing import Any
 
 from IPython.display import display
 
+from utils.rounding import rounded
+
 MIME_TYPE = "application/vnd.fit-and-tape.claims+json"
 """Media type under which a lesson's outputs carry its claims as a list of objects."""
+
+UNROUNDED = "unrounded"
+"""Name in the metadata of the table of claims: name of a claim to [measured value, digits]."""
 
 RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -72,6 +77,7 @@ class Claims:
         self.lesson = lesson
         self._claims: dict[str, Claim] = {}
         self._timings: set[str] = set()
+        self._unrounded: dict[str, tuple[float, int]] = {}
 
     def check(
         self,
@@ -128,16 +134,22 @@ class Claims:
             holds=holds,
         )
         (self._timings.add if timing else self._timings.discard)(name)
+        self._unrounded.pop(name, None)
+        if isinstance(self._claims[name].measured, float) and not timing:
+            self._unrounded[name] = (float(measured), digits)
         value = "" if timing else f"{_text(_plain(measured, digits))} "
         print(f"claim {name}: {value}(must be {self._claims[name].bound}): {VERDICTS[holds]}")
 
     def show(self) -> None:
-        """Display all claims as a table. The measured value of a timing is left out."""
+        """Display all claims as a table. The measured value of a timing is left out.
+
+        The output's metadata, which nobody sees, hold the measured numbers unrounded.
+        """
         rows = [
             Claim(**{**asdict(c), "measured": None}) if c.name in self._timings else c
             for c in self._claims.values()
         ]
-        _display(rows, f"The claims of lesson {self.lesson}")
+        _display(rows, f"The claims of lesson {self.lesson}", {UNROUNDED: self._unrounded})
 
     def show_timings(self) -> None:
         """Display the timing claims with what was measured; call it in a cell not compared."""
@@ -199,7 +211,7 @@ def _plain(value: Any, digits: int) -> float | int | bool | str:
         value = value.item()
     elif hasattr(value, "numpy"):
         value = value.numpy().item()
-    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+    return rounded(value, digits) if isinstance(value, float) else value
 
 
 def _text(value: Any) -> str:
@@ -210,13 +222,15 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _display(claims: list[Claim], caption: str) -> None:
+def _display(
+    claims: list[Claim], caption: str, metadata: dict[str, dict[str, Any]] | None = None
+) -> None:
     data = {
         MIME_TYPE: [asdict(claim) for claim in claims],
         "text/html": _as_html(claims, caption),
         "text/plain": as_text(claims),
     }
-    display(data, raw=True)
+    display(data, metadata={MIME_TYPE: metadata} if metadata else None, raw=True)
 
 
 def _as_html(claims: list[Claim], caption: str) -> str:

@@ -1,4 +1,7 @@
-"""Figures in one style. Colours differ in brightness too, and every line has its own pattern."""
+"""Figures in one style. Colours differ in brightness too, and every line has its own pattern.
+
+Importing this module makes each figure's output carry a description of what it shows.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+
+from utils import figures
+
+figures.register()
 
 # Okabe and Ito's palette, which stays apart for colour-blind readers; dark to bright here.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#CC79A7", "#56B4E9")
@@ -20,6 +27,7 @@ def curves(
     xlabel: str = "epoch",
     ylabel: str,
     x: Sequence[float] | None = None,
+    compared_digits: int = 2,
 ) -> None:
     """Draw named curves into one pair of axes.
 
@@ -38,6 +46,9 @@ def curves(
         With units, where there are any.
     x : sequence of float, optional
         Abscissae of all lines; 1, 2, 3, ... if left out.
+    compared_digits : int, default 2
+        Significant digits of the values that are the same on another machine; 0 for none (see
+        `figures.stable`).
 
     Raises
     ------
@@ -58,6 +69,7 @@ def curves(
             label=name,
         )
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    figures.stable(ax, y=compared_digits)
     ax.grid(alpha=0.3)
     if len(lines) > 1:
         ax.legend(frameon=False)
@@ -115,4 +127,5 @@ def ladder(
     ax.set_xlim(low / 3, high * 8)  # room for the text at the longest bar
     ax.invert_yaxis()
     ax.set(title=title, xlabel=xlabel)
+    figures.stable(ax, x=0)
     ax.grid(axis="x", alpha=0.3)
