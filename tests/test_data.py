@@ -64,6 +64,14 @@ def replace_first_number(text: str):
     return damage
 
 
+def two_ones_in_a_row(path: Path) -> None:
+    """Move a 1 within its column, so that every column still has 50."""
+    table = np.loadtxt(path)
+    giver, taker = (int(np.flatnonzero(table[:, k])[0]) for k in (0, 1))
+    table[giver, 0], table[taker, 0] = 0, 1
+    np.savetxt(path, table)
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "words"),
     [
@@ -73,6 +81,7 @@ def replace_first_number(text: str):
         ("X_rand.dat", replace_first_number("abc"), "cannot be read as numbers"),
         ("X_rand.dat", replace_first_number("nan"), "finite numbers expected"),
         ("Y_rand.dat", replace_first_number("1"), "must be one-hot"),
+        ("Y_rand.dat", two_ones_in_a_row, "must be one-hot"),
         ("Y_rand.dat", lambda p: shutil.copy(p.parent / "X_rand.dat", p), "150 rows of 4 found"),
         ("X_rand.dat", lambda p: p.write_text("1 2 3\n4 5\n"), "cannot be read as numbers"),
     ],

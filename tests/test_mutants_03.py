@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import nbformat
 import pytest
 from conftest import SMALL as PARAMETERS
+from conftest import plant, shrink
 from nbclient import NotebookClient
 
 from utils import run
@@ -154,15 +155,9 @@ def sections(notebook: nbformat.NotebookNode) -> list[int]:
 def changed(copy: str) -> nbformat.NotebookNode:
     """The lesson with small parameters and this copy's faults, without the cells that only show."""
     notebook = nbformat.read(LESSON, as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for _, old, new in FAULTS[copy]:
-        places = [cell for cell in code if old in cell.source]
-        assert len(places) == 1, f"{old!r} stands in {len(places)} cells"
-        assert places[0].source.count(old) == 1, f"{old!r} stands twice in a cell"
-        places[0].source = places[0].source.replace(old, new)
-    parameters = [cell for cell in code if "parameters" in cell.metadata.get("tags", [])]
-    assert len(parameters) == 1
-    parameters[0].source += "".join(f"\n{name} = {value!r}" for name, value in SMALL.items())
+        plant(notebook, old, new)
+    shrink(notebook, SMALL)
     kept, marks = PARTS.get(copy, (set(range(1, 8)), ()))
     notebook.cells = [
         cell

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import nbformat
 import pytest
 from conftest import SMALL as PARAMETERS
+from conftest import plant, shrink
 from nbclient import NotebookClient
 
 from utils import claims, run
@@ -250,15 +251,9 @@ def prepare(name: str) -> nbformat.NotebookNode:
     """The lesson with small parameters, the run's faults, and only the cells that it needs."""
     wanted, faults = RUNS[name]
     notebook = nbformat.read(LESSON, as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for key, value in SMALL.items():
-        code[1].source, count = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", code[1].source)
-        assert count == 1, f"no parameter {key}"
+    shrink(notebook, SMALL)
     for fault in faults:
-        places = [cell for cell in code if fault.marker in cell.source]
-        assert len(places) == 1, f"{fault.marker!r} stands in {len(places)} cells"
-        assert places[0].source.count(fault.old) == 1, f"{fault.old!r} is not there once"
-        places[0].source = places[0].source.replace(fault.old, fault.new)
+        plant(notebook, fault.old, fault.new, fault.marker)
     kept, section, part = [], "", ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

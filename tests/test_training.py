@@ -80,6 +80,17 @@ def test_training_is_bit_identical_to_fit(compiled: bool) -> None:
     assert history == expected
 
 
+def test_step_is_a_graph_only_if_asked_for() -> None:
+    def is_graph(**options: bool) -> bool:
+        step = training.make_train_step(
+            iris_model(), keras.optimizers.SGD(), keras.losses.CategoricalCrossentropy(), **options
+        )
+        return isinstance(step, tf.types.experimental.PolymorphicFunction)
+
+    assert is_graph() and is_graph(compiled=True)
+    assert not is_graph(compiled=False)
+
+
 def test_epoch_hook_is_called_before_each_epoch() -> None:
     called: list[int] = []
     training.train(
