@@ -163,7 +163,7 @@ def parse(content: bytes) -> NotebookNode:
         if not any(isinstance(raw.get(key), list) for key in ("cells", "worksheets")):
             raise ValueError("it has no list of cells")
         if raw["nbformat"] < 4:
-            return nbformat.convert(nbformat.reads(json.dumps(raw), as_version=raw["nbformat"]), 4)
+            return nbformat.convert(nbformat.reader.reads(json.dumps(raw)), 4)
         return nbformat.from_dict(raw)
     except (Exception, RecursionError) as error:
         words = " ".join(str(error).split())[:120]
