@@ -225,7 +225,9 @@ def execute(notebook: nbformat.NotebookNode) -> None:
     """Execute a notebook in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
+        NotebookClient(
+            notebook, timeout=600, startup_timeout=300, kernel_name="python3", resources=resources
+        ).execute()
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -306,8 +308,8 @@ def by_lessons(only: str) -> Iterator[Result]:
     """Run the lessons with `only` in their name, two at a time."""
     figures = tables.by_lesson([m for m in tables.FIGURES if only in m.where])
     runs = [run for run in lesson_runs() if only in run.mutants[0][0].where]
-    jobs = [(lambda run=run: by_claims(run), [m for m, _ in run.mutants]) for run in runs]
-    jobs += [(lambda k=k, v=v: by_figures(k, v), v) for k, v in figures.items()]
+    jobs = [(lambda k=k, v=v: by_figures(k, v), v) for k, v in figures.items()]
+    jobs += [(lambda run=run: by_claims(run), [m for m, _ in run.mutants]) for run in runs]
     with ThreadPoolExecutor(WORKERS) as pool:
         for future, mutants in [(pool.submit(job), mutants) for job, mutants in jobs]:
             try:
@@ -369,6 +371,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for result in found:
             results.append(result)
             print(f"{result.verdict:10} {result.mutant.where}: {result.mutant.what}", flush=True)
+            if result.trouble:
+                print(f"  {result.trouble}", flush=True)
 
     add(by_texts(m for m in tables.TEXTS if options.only in m.where))
     add(by_tests(chosen))  # before TensorFlow has started its threads, which do not survive a fork

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from conftest import SMALL, shrink
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from utils import outputs, run
@@ -149,6 +150,21 @@ def test_outputs_are_clean_and_renewing_twice_changes_nothing(write, capsys) -> 
     assert outputs.renew(lesson) == ""
     assert lesson.read_bytes() == first
     assert "01_one.ipynb: unchanged" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_renewing_lesson_1_twice_changes_not_a_byte(tmp_path, capsys) -> None:
+    (original,) = run.find_lessons("1")
+    lesson = tmp_path / original.name
+    notebook = nbformat.read(original, as_version=4)
+    shrink(notebook, SMALL[original.stem])
+    nbformat.write(notebook, lesson)
+    assert outputs.renew(lesson) == ""
+    first = lesson.read_bytes()
+    assert outputs.renew(lesson) == ""
+    printed = capsys.readouterr().out
+    assert "renewed" in printed and "unchanged" in printed
+    assert lesson.read_bytes() == first
 
 
 @pytest.mark.parametrize("module", [run, outputs])
