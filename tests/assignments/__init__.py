@@ -6,6 +6,11 @@ A module ``NN_name.py`` here holds ``WRONG``, a dict from a name to a `Wrong`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+SOURCES = Path(__file__).parents[2] / "notebooks" / "assignments" / "source"
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,23 @@ class Wrong:
     cells: dict[str, str]
     points: dict[str, float] = field(default_factory=dict)
     says: str = ""
+
+
+def changed(assignment: str, grade_id: str, *changes: tuple[str, str]) -> dict[str, str]:
+    """Replace pieces of a solution, each where it first occurs; for `Wrong.cells`.
+
+    Raises
+    ------
+    ValueError
+        If a piece does not occur.
+    """
+    notebook = nbformat.read(SOURCES / assignment / f"{assignment}.ipynb", as_version=4)
+    found = [
+        c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id
+    ]
+    source = found[0].source
+    for old, new in changes:
+        if old not in source:
+            raise ValueError(f"{assignment}, {grade_id}: {old!r} does not occur in the solution.")
+        source = source.replace(old, new, 1)
+    return {grade_id: source}
