@@ -261,6 +261,10 @@ UTILS: list[Mutant] = [
             "exporter = HTMLExporter(raw_template=PAGE)",
             "exporter = HTMLExporter(raw_template=PAGE, embed_images=True)",
         ),
+    ),
+    *_of(
+        "run",
+        "test_notebooks.py -k 'page_describes and 04'",
         ("no description of figures", "    describe_figures(content)\n", ""),
     ),
     *_of(

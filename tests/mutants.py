@@ -226,7 +226,12 @@ def execute(notebook: nbformat.NotebookNode) -> None:
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
         NotebookClient(
-            notebook, timeout=600, startup_timeout=300, kernel_name="python3", resources=resources
+            notebook,
+            timeout=600,
+            startup_timeout=300,
+            kernel_name="python3",
+            extra_arguments=list(run.KERNEL_ARGUMENTS),
+            resources=resources,
         ).execute()
 
 
