@@ -4,17 +4,18 @@ LESSON ?=
 PARAMS ?=
 SUBMISSIONS ?=
 OUT ?= build/grades
+ENVIRONMENTS ?=
 VENV := .venv/bin
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab run test assignments grade slow mutants lint outputs pins clean setup-learner setup-teacher setup-maintainer
+.PHONY: help lab run test assignments grade slow mutants browser matrix lint outputs pins clean setup-learner setup-teacher setup-maintainer
 
 help:
 	@echo "make lab    open lesson 1 in JupyterLab"
 	@echo "make run    run all lessons, print their claims (LESSON=01, PARAMS=\"epochs=20\")"
 	@echo "make test   run all tests"
 	@echo "Teachers: make assignments, make grade SUBMISSIONS=folder (OUT=folder)"
-	@echo "Maintainers: make slow, make mutants, make lint, make outputs (LESSON=01), make pins, make clean"
+	@echo "Maintainers: make slow, make mutants, make browser, make matrix, make lint, make outputs, make pins, make clean"
 
 lab: setup-learner
 	$(VENV)/jupyter lab $(ROOT_FLAG) --LabApp.default_url=/lab/tree/notebooks/01_iris_fit_vs_tape.ipynb
@@ -44,6 +45,15 @@ mutants: setup-maintainer
 lint: setup-maintainer
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
+
+# Each lesson in JupyterLab and Chromium, half an hour; pictures of all pages go to build/browser.
+browser: setup-learner setup-maintainer
+	$(VENV)/pytest tests/browser -n0 --timeout=1000 --lesson "$(LESSON)" --params '$(PARAMS)'
+
+# Stored outputs under other versions, processors and threads; hours for all, so choose
+# (LESSON=01, ENVIRONMENTS="onednn-on isa-sse41 python-3.13").
+matrix: setup-maintainer
+	@$(VENV)/python tests/matrix.py --lesson "$(LESSON)" --environments "$(ENVIRONMENTS)"
 
 outputs: setup-maintainer
 	@$(VENV)/python -m utils.outputs --lesson "$(LESSON)"

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import html5lib
 import nbformat
 import papermill
 import pytest
@@ -202,8 +203,9 @@ def test_every_figure_says_what_it_shows(code) -> None:
         assert output.data["text/plain"].startswith("figure"), output.data["text/plain"]
 
 
-def test_page_describes_figures_names_columns_and_needs_no_network(path, tmp_path) -> None:
+def test_page_is_valid_describes_figures_and_needs_no_network(path, tmp_path) -> None:
     page = run.render(Path(shutil.copy(path, tmp_path))).read_text()
+    html5lib.HTMLParser(strict=True).parse(page)  # raises at the first tag out of place
     soup = BeautifulSoup(page, "html.parser")
     descriptions = [image.get("alt", "") for image in soup.select("img")]
     assert descriptions and all(text.startswith("The figure") for text in descriptions)
