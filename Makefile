@@ -8,14 +8,14 @@ ENVIRONMENTS ?=
 VENV := .venv/bin
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab run test assignments grade slow mutants browser matrix lint outputs pins clean setup-learner setup-teacher setup-maintainer
+.PHONY: help lab run test assignments grade slow exhaustive mutants browser matrix lint outputs pins clean setup-learner setup-teacher setup-maintainer
 
 help:
 	@echo "make lab    open lesson 1 in JupyterLab"
 	@echo "make run    run all lessons, print their claims (LESSON=01, PARAMS=\"epochs=20\")"
 	@echo "make test   run all tests"
 	@echo "Teachers: make assignments, make grade SUBMISSIONS=folder (OUT=folder)"
-	@echo "Maintainers: make slow, make mutants, make browser, make matrix, make lint, make outputs, make pins, make clean"
+	@echo "Maintainers: make slow, make exhaustive, make mutants, make browser, make matrix, make lint, make outputs, make pins, make clean"
 
 lab: setup-learner
 	$(VENV)/jupyter lab $(ROOT_FLAG) --LabApp.default_url=/lab/tree/notebooks/01_iris_fit_vs_tape.ipynb
@@ -37,6 +37,10 @@ grade: setup-teacher
 # Planted faults in the lessons, and every known fault in strangers' loops.
 slow: setup-maintainer
 	$(VENV)/pytest -m "slow and not exhaustive"
+
+# Every fault in every hand, every wrong answer to every assignment, a class of thirty.
+exhaustive: setup-maintainer
+	$(VENV)/pytest --dist=load -m exhaustive
 
 # Every known fault, one by one, and the check that finds it; the table is in build/mutants.csv.
 mutants: setup-maintainer
