@@ -271,6 +271,7 @@ def test_wrong_answer_gets_its_points_and_its_sentence(tmp_path, name, wrong):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
 def test_thirty_submissions_in_one_run(tmp_path, capsys):
     """Ten students have it right, the others make ten mistakes, two students each."""
     assignment = read("01_identical_loop")
