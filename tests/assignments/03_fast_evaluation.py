@@ -227,15 +227,10 @@ def make_evaluate(model):
         {"task2_test_results": 0.0, "task2_test_again": 0.0, "task2_test_other": 0.0},
         "Your confusion is turned over",
     ),
-    "mean times rows": Wrong(
-        evaluate(
-            (
-                "update_state(losses)",
-                "update_state(tf.reduce_mean(losses), sample_weight=tf.shape(x)[0])",
-            )
-        ),
+    "hardest of the last batch": Wrong(
+        evaluate(("tf.maximum(hardest, tf.reduce_max(losses))", "tf.reduce_max(losses)")),
         {"task2_test_results": 0.0, "task2_test_again": 0.0, "task2_test_other": 0.0},
-        "The value is right, the bits are not",
+        "Your hardest is",
     ),
     # Task 3: the step.
     "rate captured": Wrong(
@@ -251,7 +246,7 @@ def make_evaluate(model):
             ),
         ),
         {"task3_test_bits": 0.0, "task3_test_other": 0.0},
-        "takes the first rate in all steps",
+        "keeps the rate of the call in which it was traced",
     ),
     "rate set under the old name": Wrong(
         step(("optimizer.learning_rate = rate", "optimizer.lr = rate")),

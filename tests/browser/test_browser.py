@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Response, expect
 
 from utils import claims, run
 
@@ -24,6 +24,11 @@ expect.set_options(timeout=PATIENCE)
 SCROLL = "s => {s.scrollTop += s.clientHeight - 40; return s.scrollTop}"
 BROKEN = "image => image.complete && image.naturalWidth === 0"
 LEFT_MATHS = re.compile(r"\$[^$\n]+\$|\\\(|\\\[|\\(?:frac|sum|mathrm)\b")
+
+
+def is_saved(response: Response) -> bool:
+    """Whether the server has answered that it wrote a notebook; it writes settings as well."""
+    return response.request.method == "PUT" and "/api/contents/" in response.url
 
 
 class Lab:
@@ -74,7 +79,7 @@ class Lab:
         expect(waiting).not_to_have_count(0)
         expect(waiting).to_have_count(0, timeout=LONGEST_RUN)
         self.wait_until_idle()
-        with self.page.expect_response(lambda response: response.request.method == "PUT"):
+        with self.page.expect_response(is_saved):
             self.page.keyboard.press("Control+s")
         return self.read()
 
